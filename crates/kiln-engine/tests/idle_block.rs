@@ -475,13 +475,14 @@ fn calls_on_two_workers_go_on() {
     others_go_on(protocols, clients, 14);
 }
 
+const TWO: Clients = Clients::Drivers {
+    others: 2,
+    meeting: 1,
+};
+
 #[test]
 fn two_drivers_go_on() {
-    let clients = Clients::Drivers {
-        others: 2,
-        meeting: 1,
-    };
-    others_go_on(with_locks_of_rows().filter(is_plain), clients, 3);
+    others_go_on(kinds_of_locks(), TWO, 3);
 }
 
 /// Many more drivers than cores, several of which want the block's row.
@@ -490,7 +491,7 @@ const CROWD: Clients = Clients::Drivers {
     meeting: 8,
 };
 
-/// One protocol of each kind of lock, of queue and of scheduler; the test that is ignored has them
+/// One protocol of each kind of lock, of queue and of scheduler; tests that are ignored have them
 /// all.
 const KINDS_OF_LOCKS: [Protocol; 12] = [
     Protocol::Silo,
@@ -507,11 +508,14 @@ const KINDS_OF_LOCKS: [Protocol; 12] = [
     Protocol::Dora,
 ];
 
+fn kinds_of_locks() -> impl Iterator<Item = Configuration> {
+    let protocols = with_locks_of_rows().filter(is_plain);
+    protocols.filter(|it| KINDS_OF_LOCKS.contains(&it.protocol))
+}
+
 #[test]
 fn many_drivers_go_on_that_wait_for_their_core_slots() {
-    let protocols = with_locks_of_rows().filter(is_plain);
-    let protocols = protocols.filter(|it| KINDS_OF_LOCKS.contains(&it.protocol));
-    others_go_on(protocols, CROWD, 2);
+    others_go_on(kinds_of_locks(), CROWD, 2);
 }
 
 /// Of the cases those that look for rows by the columns that divide them.
@@ -519,6 +523,12 @@ fn many_drivers_go_on_that_wait_for_their_core_slots() {
 fn many_drivers_of_other_partitions_go_on() {
     let protocols = std::iter::once(Configuration::from(Protocol::Partitioned));
     others_go_on_in(protocols, CROWD, 2, &CASES[..2]);
+}
+
+#[test]
+#[ignore = "takes a minute: run it with --ignored after changes to turns, locks or schedulers"]
+fn two_drivers_go_on_under_all_protocols() {
+    others_go_on(with_locks_of_rows().filter(is_plain), TWO, 3);
 }
 
 #[test]

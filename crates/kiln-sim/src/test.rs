@@ -244,7 +244,7 @@ mod tests {
     fn tests_pass_and_do_the_same_again() {
         let small_tpcc = [("items", "20"), ("customers-per-district", "3")];
         let workloads = [
-            ("smallbank", &[("accounts", "3")][..], 10),
+            ("smallbank", &[("accounts", "3")][..], 5),
             ("tpcc", &small_tpcc, 2),
         ];
         for (workload, settings, seeds) in workloads {

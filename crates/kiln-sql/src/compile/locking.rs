@@ -1,13 +1,15 @@
 //! FOR UPDATE and FOR SHARE: where they may stand, and SKIP LOCKED and NOWAIT, which lock rows by
 //! their keys.
 
+use kiln_engine::{Object, Privilege};
 use kiln_platform::sync::Arc;
 use kiln_procedure::ir::{Instruction, Reg};
 use kiln_storage::error::{Error, Result, SqlState};
 use kiln_storage::qualified::name_in_schema;
 use kiln_storage::types::DataType;
 use sqlparser::ast::{
-    self, GroupByExpr, LockClause, LockType, NonBlock, Query, SetExpr, TableFactor,
+    self, GroupByExpr, LockClause, LockType, NonBlock, ObjectName, Query, SetExpr, TableFactor,
+    TableWithJoins,
 };
 
 use super::bound::{
@@ -16,8 +18,9 @@ use super::bound::{
 };
 use super::coerce::to_output_text;
 use super::session_value::SessionValue;
-use super::{Compiler, Position, fail, name_of, position_of, unsupported};
+use super::{Compiler, Position, fail, name_of, position_of, relation_name, unsupported};
 use crate::catalog::RowLock;
+use crate::parse::stored_query;
 
 /// Checks that the locking clauses of a query may stand there, and that their tables are in its
 /// FROM.
@@ -140,11 +143,12 @@ struct Clause {
 }
 
 impl Compiler<'_> {
-    /// Refuses locking clauses about rows that cannot be changed.
+    /// Refuses locking clauses about rows that cannot be changed, and says that who runs the query
+    /// must be allowed to change those that it locks.
     ///
     /// # Errors
     /// 42809 for a materialized view or a sequence.
-    pub(super) fn check_locked(&self, bound: &BoundQuery, query: &Query) -> Result<()> {
+    pub(super) fn check_locked(&mut self, bound: &BoundQuery, query: &Query) -> Result<()> {
         let Body::Select(select) = &bound.body else {
             return Ok(());
         };
@@ -156,8 +160,69 @@ impl Compiler<'_> {
                     self.check_lockable(&item.kind)?;
                 }
             }
+            self.note_locking(&query.body, of.as_deref())?;
         }
         Ok(())
+    }
+
+    /// Notes the privileges for locking rows of the relations in FROM, or of the one that `of`
+    /// names. What a view reads is locked for its owner.
+    fn note_locking(&mut self, body: &SetExpr, of: Option<&str>) -> Result<()> {
+        let SetExpr::Select(select) = body else {
+            return Ok(());
+        };
+        let mut factors: Vec<&TableFactor> = Vec::new();
+        let mut joined: Vec<&TableWithJoins> = select.from.iter().collect();
+        while let Some(next) = joined.pop() {
+            let others = next.joins.iter().map(|join| &join.relation);
+            for factor in std::iter::once(&next.relation).chain(others) {
+                match factor {
+                    TableFactor::NestedJoin {
+                        table_with_joins,
+                        alias: None,
+                    } => joined.push(table_with_joins),
+                    _ => factors.push(factor),
+                }
+            }
+        }
+        for factor in factors {
+            let mut names = Vec::new();
+            collect_names(factor, &mut names);
+            if of.is_some_and(|of| !names.iter().any(|name| name == of)) {
+                continue;
+            }
+            match factor {
+                TableFactor::Table {
+                    name, args: None, ..
+                } => self.note_locking_of(name)?,
+                TableFactor::Derived { subquery, .. } => {
+                    self.note_locking(&subquery.body, None)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn note_locking_of(&mut self, name: &ObjectName) -> Result<()> {
+        let is_of_with = match name.0.as_slice() {
+            [part] => part
+                .as_ident()
+                .is_some_and(|ident| self.is_with_name(&name_of(ident))),
+            _ => false,
+        };
+        if is_of_with || self.system_relation(name)?.is_some() {
+            return Ok(());
+        }
+        let relation = relation_name(self.catalog, name)?;
+        self.note_access(Object::table(&relation), Privilege::Update);
+        let Some(view) = self.catalog.view(&relation) else {
+            return Ok(());
+        };
+        let query = stored_query(&view.query)?;
+        self.by_owner_of(&view.name, |compiler| {
+            compiler.along_view(&view, |compiler| compiler.note_locking(&query.body, None))
+        })
     }
 
     fn check_lockable(&self, kind: &ItemKind) -> Result<()> {

@@ -177,14 +177,19 @@ impl Compiler<'_> {
             };
             let known = Bound::new(Kind::Slot(index), wanted.clone(), position);
             let common = super::category::common_type("UNION", &[&known, &open], position)?;
-            if !super::types::same_base(&common, &wanted) {
+            let given = &next.columns[index].data_type;
+            let is_same_length = match matches!(wanted, DataType::Numeric { .. }) {
+                true => !matches!(open.kind, Kind::Slot(_)) || wanted == *given,
+                false => true,
+            };
+            if !super::types::same_base(&common, &wanted) || !is_same_length {
                 return Err(fail(
                     SqlState::DATATYPE_MISMATCH,
                     format!(
                         "recursive query \"{name}\" column {} has type {} in non-recursive term \
                          but type {} overall",
                         index + 1,
-                        wanted.base_name(),
+                        wanted,
                         common.base_name()
                     ),
                     position,

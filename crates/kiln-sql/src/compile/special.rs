@@ -487,7 +487,17 @@ impl Compiler<'_> {
                 let zone = (count == 7).then(|| arguments.pop()).flatten();
                 let local = overload::bind("make_timestamp", arguments, position)?;
                 match zone {
-                    Some(zone) => overload::bind("timezone", vec![zone, local], position),
+                    Some(zone) => {
+                        let zone = coerce(zone, &DataType::Text, CastContext::Implicit)?;
+                        let operands = vec![zone, local];
+                        let of = DataType::TIMESTAMPTZ;
+                        Ok(functions::direct(
+                            functions::MOMENT_IN_ZONE,
+                            operands,
+                            of,
+                            position,
+                        ))
+                    }
                     None => coerce(local, &DataType::TIMESTAMPTZ, CastContext::Explicit),
                 }
             }

@@ -285,7 +285,7 @@ fn a_database_is_what_it_was_or_refused_whichever_bit_is_another_one() {
         let mut tried = 0;
         for (file, bytes) in case.files() {
             for at in 0..bytes.len() {
-                if random.below(case.tried_in(file, at)) == 0 {
+                if random.below(2 * case.tried_in(file, at)) == 0 {
                     tried += 1;
                     case.check_bit(file, at, random.below(8));
                 }

@@ -362,7 +362,7 @@ fn a_block_with_definitions_is_tried_again_after_a_conflict() {
                 }
             });
             let mut session = database.session().expect("there is room");
-            for round in 0..20 {
+            for round in 0..8 {
                 let defined = session.execute(&format!(
                     "BEGIN;
                      UPDATE account SET balance = balance + 1 WHERE id = 1;

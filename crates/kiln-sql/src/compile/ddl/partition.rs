@@ -45,17 +45,17 @@ pub fn divided(table: &Table, by: Option<&Expr>) -> Result<Partitioning> {
 /// What `HASH (column)` says.
 pub(super) fn declared(schema: &TableSchema, expr: &Expr) -> Result<Partitioning> {
     let position = position_of(expr);
-    let refused = || {
-        unsupported(
-            "PARTITION BY anything but HASH or RANGE or LIST of one column",
-            position,
-        )
-    };
+    let refused = || unsupported("PARTITION BY anything but HASH of one column", position);
     let Expr::Function(function) = expr else {
         return Err(refused());
     };
     let method = object_name(&function.name)?;
-    if !matches!(method.as_str(), "hash" | "range" | "list") {
+    if matches!(method.as_str(), "range" | "list") {
+        let what = format!("PARTITION BY {}", method.to_uppercase());
+        let hint = "Leave it out: a table keeps all its rows, and an index finds a range of them.";
+        return Err(unsupported(what, position).with_hint(hint));
+    }
+    if method != "hash" {
         let message = format!("unrecognized partitioning strategy \"{method}\"");
         return Err(fail(SqlState::INVALID_PARAMETER_VALUE, message, position));
     }

@@ -317,6 +317,9 @@ strict! {
     TIMESTAMP_AT_ZONE = "timezone", |heap, zone, value| {
         datetime::timestamp_at_zone(value.as_i64(), heap.str(zone)).map(Slot::from_i64)
     };
+    MOMENT_IN_ZONE = "make_timestamptz", |heap, zone, value| {
+        datetime::moment_in_zone(value.as_i64(), heap.str(zone)).map(Slot::from_i64)
+    };
     TIMESTAMPTZ_AT_ZONE = "timezone", |heap, zone, value| {
         datetime::timestamptz_at_zone(value.as_i64(), heap.str(zone)).map(Slot::from_i64)
     };
@@ -356,13 +359,18 @@ strict! {
         Ok(Slot::from_i64(microseconds.round_ties_even() as i64))
     };
     TO_CHAR_TIMESTAMP = "to_char", |heap, value, template| {
-        let text = datetime::to_char(value.as_i64(), heap.str(template));
+        let Some(text) = datetime::to_char(value.as_i64(), heap.str(template)) else {
+            return Ok(Slot::NULL);
+        };
         check_length(text.len())?;
         Ok(heap.push_str(&text))
     };
     TO_CHAR_TIMESTAMPTZ = "to_char", |heap, value, template, style| {
         let style = Style::read(heap.bytes(style));
         let text = datetime::timestamptz_to_char(value.as_i64(), heap.str(template), &style);
+        let Some(text) = text else {
+            return Ok(Slot::NULL);
+        };
         check_length(text.len())?;
         Ok(heap.push_str(&text))
     };

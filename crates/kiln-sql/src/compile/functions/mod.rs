@@ -56,7 +56,7 @@ pub(super) use array_search::{
 };
 pub(crate) use cast::Named;
 pub(super) use catalog::{partition_ancestors, takes_role};
-pub(super) use datetime::{date_operator, extract, interval_negate, reads_style};
+pub(super) use datetime::{MOMENT_IN_ZONE, date_operator, extract, interval_negate, reads_style};
 pub(super) use enumeration::{ENUM_TO_TEXT, TEXT_TO_ENUM, range as enum_range};
 pub(super) use json::{TEXT_TO_JSON, TEXT_TO_JSONB, compare_jsonb, from_jsonb};
 pub(super) use json_build::{

@@ -39,23 +39,23 @@ struct Moment {
 /// A TIMESTAMP printed by a template such as `YYYY-MM-DD HH24:MI:SS.MS`. Text outside patterns is
 /// copied; text in double quotes is copied without looking for patterns. An infinite timestamp
 /// prints as the empty string.
-pub fn to_char(timestamp: i64, template: &str) -> String {
+pub fn to_char(timestamp: i64, template: &str) -> Option<String> {
     print_moment(timestamp, template, None)
 }
 
 /// [`to_char`] of a TIMESTAMPTZ, in the zone of `style`.
-pub fn timestamptz_to_char(timestamp: i64, template: &str, style: &Style<'_>) -> String {
+pub fn timestamptz_to_char(timestamp: i64, template: &str, style: &Style<'_>) -> Option<String> {
     if timestamp == i64::MIN || timestamp == i64::MAX {
-        return String::new();
+        return None;
     }
     let Shown { time, east } = style.zone.shown_at(timestamp);
     let name = style.zone.abbreviation_at(timestamp, style.zone_name);
     print_moment(time, template, Some((east, name)))
 }
 
-fn print_moment(timestamp: i64, template: &str, zone: Option<(i64, String)>) -> String {
+fn print_moment(timestamp: i64, template: &str, zone: Option<(i64, String)>) -> Option<String> {
     if timestamp == i64::MIN || timestamp == i64::MAX {
-        return String::new();
+        return None;
     }
     let (days, civil, time) = civil_and_time(timestamp);
     let moment = Moment {
@@ -64,7 +64,7 @@ fn print_moment(timestamp: i64, template: &str, zone: Option<(i64, String)>) -> 
         time,
         zone,
     };
-    print(template, &moment).unwrap_or_default()
+    Some(print(template, &moment).unwrap_or_default())
 }
 
 /// Appends a part of how far a zone is east of UTC.
@@ -115,6 +115,12 @@ pub(super) fn print(template: &str, printed: &impl Printed) -> Result<String> {
             fill = false;
             pattern = after;
         }
+        // TM is for names in other languages than English. They are as long as they are.
+        let translated = pattern
+            .strip_prefix("TM")
+            .or_else(|| pattern.strip_prefix("tm"))
+            .filter(|_| fill);
+        pattern = translated.unwrap_or(pattern);
         let text = longest(TEXTS, pattern, false);
         let number = longest(NUMBERS, pattern, true)
             .filter(|number| text.is_none_or(|text| text.len() < number.len()));
@@ -132,7 +138,7 @@ pub(super) fn print(template: &str, printed: &impl Printed) -> Result<String> {
                 }
             }
         } else if let Some(name) = text {
-            printed.push_text(name, fill, &mut out)?;
+            printed.push_text(name, fill && translated.is_none(), &mut out)?;
             rest = &pattern[name.len()..];
             // Only numbers have an ordinal ending.
             rest = rest

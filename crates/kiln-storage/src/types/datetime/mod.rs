@@ -51,4 +51,6 @@ pub use time::{
     extract_from_time, format_time, interval_to_time, make_time, time_add_interval,
     time_difference, time_in_range, time_sub_interval, timestamp_to_time,
 };
-pub use zone::{Shown, Zone, shift_by_zone, timestamp_at_zone, timestamptz_at_zone, zone};
+pub use zone::{
+    Shown, Zone, moment_in_zone, shift_by_zone, timestamp_at_zone, timestamptz_at_zone, zone,
+};

@@ -3,6 +3,7 @@
 use super::calendar::{
     MICROSECONDS_PER_DAY, MICROSECONDS_PER_HOUR, MICROSECONDS_PER_MINUTE, MICROSECONDS_PER_SECOND,
     check_date, check_timestamp, civil_from_days, days_from_civil, days_in_month, is_leap_year,
+    round_seconds,
 };
 use super::field::{day_of_week, julian_day};
 use super::format::ROMAN;
@@ -103,11 +104,9 @@ fn parts_of(template: &str) -> Result<Vec<Part<'_>>> {
         while let Some(after) = strip(pattern, "FM") {
             (fills, pattern) = (false, after);
         }
-        if strip(pattern, "TM").is_some() {
-            return Err(Error::unsupported(
-                "the template pattern \"TM\" is not supported",
-            ));
-        }
+        // TM is for names in other languages than English.
+        let translated = strip(pattern, "TM").filter(|_| fills);
+        pattern = translated.unwrap_or(pattern);
         let mut known = PATTERNS.iter();
         let found = known.find_map(|(name, kind)| Some((*name, *kind, strip(pattern, name)?)));
         if let Some((name, kind, after)) = found {
@@ -197,6 +196,8 @@ struct Found {
     zone_sign: i32,
     zone_hour: i32,
     zone_minute: i32,
+    /// The digits of FF1 to FF6.
+    fraction: Option<u8>,
     /// Whether the year, week or day is of ISO 8601, once one of them was there.
     is_iso: Option<bool>,
 }
@@ -317,6 +318,9 @@ impl<'a> Reader<'a> {
             name => name.len(),
         };
         let (value, digits) = self.number(shown, length, takes_all)?;
+        if name.starts_with("FF") {
+            self.found.fraction = Some(length as u8);
+        }
         let found = &mut self.found;
         let decimal = |digits: usize, of: usize| 10_i32.pow(of.saturating_sub(digits) as u32);
         match name {
@@ -704,5 +708,6 @@ pub fn to_timestamp(text: &str, template: &str, zone: &Zone) -> Result<i64> {
         -1 => -east,
         _ => east,
     };
-    check_timestamp(shown - i128::from(east))
+    let timestamp = check_timestamp(shown - i128::from(east))?;
+    Ok(round_seconds(timestamp, found.fraction))
 }

@@ -334,6 +334,38 @@ pub fn timestamp_at_zone(timestamp: i64, name: &str) -> Result<i64> {
     zone(name)?.to_moment(timestamp)
 }
 
+/// When clocks of a zone show a time, as MAKE_TIMESTAMPTZ has it: hours and minutes that a sign
+/// stands before are east of UTC, and not west of it, as those of [`timestamp_at_zone`] are.
+///
+/// # Errors
+/// As [`timestamp_at_zone`].
+pub fn moment_in_zone(timestamp: i64, name: &str) -> Result<i64> {
+    let refused = |message: String| Error::new(SqlState::INVALID_PARAMETER_VALUE, message);
+    if name.starts_with(|first: char| first.is_ascii_digit()) {
+        let message = format!("invalid input syntax for type numeric time zone: \"{name}\"");
+        let hint = "Numeric time zones must have \"-\" or \"+\" as first character.";
+        return Err(refused(message).with_hint(hint));
+    }
+    if !name.starts_with(['+', '-']) || is_infinite(timestamp) {
+        return timestamp_at_zone(timestamp, name);
+    }
+    let (sign, digits) = name.split_at(1);
+    // `+0230` is `+02:30`.
+    let offset = match digits.len() {
+        3.. if digits.bytes().all(|digit| digit.is_ascii_digit()) => {
+            let (hours, minutes) = digits.split_at(digits.len() - 2);
+            written_offset(&format!("{sign}{hours}:{minutes}"))
+        }
+        _ => written_offset(name),
+    };
+    let east = -offset.ok_or_else(|| not_recognized(name))?;
+    if east.abs() >= 16 * MICROSECONDS_PER_HOUR {
+        let message = format!("numeric time zone \"{name}\" out of range");
+        return Err(refused(message));
+    }
+    check_timestamp(i128::from(timestamp) - i128::from(east))
+}
+
 /// A time moved by an interval of hours, which says how far a zone is east of UTC: away from UTC,
 /// or back.
 ///

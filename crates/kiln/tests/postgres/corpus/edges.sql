@@ -431,3 +431,34 @@ SELECT '4714-11-23 16:00:00-08 BC'::timestamptz, '294277-01-01 00:00:00+01'::tim
 -- error: 22008
 SELECT '4714-11-24 00:00:00+01 BC'::timestamptz;
 SELECT '4714-11-24 BC'::timestamp < '2020-10-05'::timestamptz;
+
+-- snippet: templates-of-times
+SELECT to_char('infinity'::timestamp, 'YYYY'), to_char('-infinity'::timestamptz, 'HH24') IS NULL, to_char('infinity'::date, 'DD');
+SELECT i, to_timestamp('2018-11-02 12:34:56.123556', 'YYYY-MM-DD HH24:MI:SS.FF' || i) FROM generate_series(1, 6) i;
+SELECT to_timestamp('12:34:56.96', 'HH24:MI:SS.FF1')::time, to_timestamp('1 TMMON', '"x" "TMMON"') IS NULL;
+SELECT to_char(date '2010-02-01', 'DD TMMON YYYY'), to_char(date '2010-02-01', 'TMMonth|TMDay|TMDy'), to_date('1 feb 2010', 'DD TMMON YYYY');
+
+-- snippet: zones-of-make-timestamptz
+SET TimeZone = 'America/New_York';
+SELECT make_timestamptz(1973, 07, 15, 08, 15, 55.33, '+2'), make_timestamptz(1973, 07, 15, 08, 15, 55.33, '-2'), make_timestamptz(1973, 07, 15, 08, 15, 55.33, '+02:30');
+SELECT make_timestamptz(1973, 07, 15, 08, 15, 55.33, '+0230'), make_timestamptz(1973, 07, 15, 08, 15, 55.33, 'Europe/Prague'), make_timestamptz(1973, 07, 15, 08, 15, 55.33, NULL);
+-- error: 22023
+SELECT make_timestamptz(1973, 07, 15, 08, 15, 55.33, '2');
+-- error: 22023
+SELECT make_timestamptz(2014, 12, 10, 10, 10, 10, '+16');
+-- error: 22023
+SELECT make_timestamptz(2014, 12, 10, 10, 10, 10, 'Nehwon/Lankhmar');
+SELECT timestamp '1973-07-15 08:15:55' AT TIME ZONE '+2';
+
+-- snippet: rows-of-a-recursion-have-one-type
+-- error: 42804
+WITH RECURSIVE foo(i) AS (SELECT i::numeric(3,0) FROM (VALUES (1), (2)) t(i) UNION ALL SELECT (i + 1)::numeric(10,0) FROM foo WHERE i < 10) SELECT * FROM foo;
+WITH RECURSIVE foo(i) AS (SELECT i::numeric(3,0) FROM (VALUES (1), (2)) t(i) UNION ALL SELECT (i + 1)::numeric(3,0) FROM foo WHERE i < 4) SELECT * FROM foo;
+-- error: 42804
+WITH RECURSIVE foo(i) AS (SELECT i::numeric(3,0) FROM (VALUES (1), (2)) t(i) UNION ALL SELECT i + 1 FROM foo WHERE i < 4) SELECT * FROM foo;
+
+-- snippet: partitions-by-range
+-- refused: PARTITION BY RANGE
+CREATE TABLE by_range (a INTEGER, b TEXT) PARTITION BY RANGE (a);
+-- refused: PARTITION BY LIST
+CREATE TABLE by_list (a INTEGER, b TEXT) PARTITION BY LIST (a);
