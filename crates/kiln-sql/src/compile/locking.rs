@@ -149,8 +149,30 @@ impl Compiler<'_> {
     /// # Errors
     /// 42809 for a materialized view or a sequence.
     pub(super) fn check_locked(&mut self, bound: &BoundQuery, query: &Query) -> Result<()> {
-        let Body::Select(select) = &bound.body else {
+        if query.locks.is_empty() {
             return Ok(());
+        }
+        let refused = |what: &str| {
+            let message = format!(
+                "FOR {} is not allowed with {what}",
+                query.locks[0].lock_type
+            );
+            let position = position_of(query);
+            Err(fail(SqlState::FEATURE_NOT_SUPPORTED, message, position))
+        };
+        let is_windowed = |item: &FromItem| matches!(&item.kind, ItemKind::Derived(query) if matches!(query.body, Body::Windowed(_)));
+        let select = match &bound.body {
+            Body::Select(select) if select.items.iter().any(is_windowed) => {
+                return refused("window functions");
+            }
+            Body::Select(select) if select.has_aggregates() => {
+                return refused("aggregate functions");
+            }
+            Body::Select(select) if !select.row_functions.is_empty() => {
+                return refused("set-returning functions in the target list");
+            }
+            Body::Select(select) => select,
+            _ => return Ok(()),
         };
         for lock in &query.locks {
             let of = name_of_locked(lock);

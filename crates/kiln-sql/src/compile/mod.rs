@@ -350,6 +350,8 @@ pub struct Compiler<'a> {
     recursion: Option<recursion::Recursion>,
     /// Whether a LIMIT around what is emitted may end it before its last row.
     stops_early: bool,
+    /// Whether a name that columns and variables have means the column, as in functions of SQL.
+    prefers_columns: bool,
     next_slot: usize,
     /// The statement that is being compiled, but for expressions of a procedure's own.
     statement: Option<once::Statement>,
@@ -404,6 +406,7 @@ impl<'a> Compiler<'a> {
             waiting: Vec::new(),
             recursion: None,
             stops_early: false,
+            prefers_columns: false,
             next_slot: 0,
             statement: None,
             is_change_apart: false,

@@ -520,6 +520,7 @@ impl Compiler<'_> {
         };
         let variable = self.variable(&path);
         match (column, variable) {
+            (Some(bound), Some(_)) if self.prefers_columns => Ok(bound),
             (Some(_), Some(_)) => Err(fail(
                 SqlState::AMBIGUOUS_COLUMN,
                 format!("column reference \"{}\" is ambiguous", path.join(".")),

@@ -59,6 +59,11 @@ impl<'a> Definition<'a> {
         }
     }
 
+    /// The role that runs it, unless a log has kept it.
+    pub(super) fn role(&self) -> Option<&str> {
+        self.role.as_deref()
+    }
+
     /// Changes the catalog, or leaves it as it is when `change` fails or panics.
     pub(super) fn change_catalog<T>(
         &self,

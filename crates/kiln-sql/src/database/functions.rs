@@ -70,15 +70,32 @@ fn check_replacement(old: &Routine, new: &Routine, or_replace: bool) -> Result<(
             format!("function \"{name}\" already exists with same argument types"),
         ));
     }
-    if old.result != new.result {
-        return Err(Error::new(
-            SqlState::INVALID_FUNCTION_DEFINITION,
-            "cannot change return type of existing function",
-        )
-        .with_hint(format!(
+    let refused = |message: &str| {
+        let hint = format!(
             "Use DROP {} {name} first.",
             kind_name(old.kind).to_uppercase()
-        )));
+        );
+        Err(Error::new(SqlState::INVALID_FUNCTION_DEFINITION, message).with_hint(hint))
+    };
+    if old.result != new.result {
+        return refused("cannot change return type of existing function");
+    }
+    // Calls name parameters, and leave out those with defaults.
+    let inputs = |routine: &Routine| -> Vec<(String, bool)> {
+        let parameters = routine.parameters.iter();
+        let inputs = parameters.filter(|parameter| parameter.mode.is_input());
+        let inputs = inputs.map(|input| (input.name.clone(), input.default.is_some()));
+        inputs.collect()
+    };
+    for ((known, had_default), (name, has_default)) in inputs(old).into_iter().zip(inputs(new)) {
+        if !known.is_empty() && known != name {
+            return refused(&format!(
+                "cannot change name of input parameter \"{known}\""
+            ));
+        }
+        if had_default && !has_default {
+            return refused("cannot remove parameter defaults from existing function");
+        }
     }
     Ok(())
 }

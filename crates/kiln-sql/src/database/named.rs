@@ -9,6 +9,7 @@ use super::portal::Portal;
 use super::prepared::{Column, Statement, StatementKind};
 use super::result::{ResultSet, StatementResult};
 use super::session::Session;
+use super::values;
 use crate::catalog::{View, oid_of};
 use crate::compile::data_type;
 use crate::parse::{Declare, Direction, Execute, Fetch, Prepare, Statement as Tree};
@@ -297,6 +298,10 @@ impl Session {
             return Err(error.with_detail(format!("Expected {wanted} parameters but got {got}.")));
         }
         let prepared = self.followed(&prepared)?.into_owned();
+        let types = prepared.parameters().iter();
+        let given = given.into_iter().zip(types);
+        let given = given.map(|(value, wanted)| values::rounded(value, wanted));
+        let given: Vec<Value> = given.collect::<Result<_>>()?;
         let values = prepared.bind_in(&given, &self.style())?.values().to_vec();
         Ok((prepared, values))
     }

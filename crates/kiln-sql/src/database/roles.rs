@@ -143,6 +143,10 @@ pub(super) fn drop(statement: &Definition<'_>, dropped: &DropRole) -> Result<Sta
                 notices.push(Notice::new(message));
                 continue;
             }
+            if statement.role() == Some(name.as_str()) {
+                let message = "current user cannot be dropped";
+                return Err(Error::new(SqlState::OBJECT_IN_USE, message));
+            }
             change.drop_role(name)?;
         }
         Ok(notices)

@@ -38,6 +38,22 @@ fn value_in(value: Value, data_type: &DataType, style: &Style<'_>) -> Result<Val
     arguments::convert_in(value, data_type, style)
 }
 
+/// A value of EXECUTE for a parameter: as in an assignment, integers take the nearest number.
+///
+/// # Errors
+/// 22003 for what is no number.
+pub(super) fn rounded(value: Value, data_type: &DataType) -> Result<Value> {
+    if !data_type.is_integer() {
+        return Ok(value);
+    }
+    Ok(match value {
+        Value::Numeric(number) => Value::LongNumeric(Box::new(Number::from(number).round(0)?)),
+        Value::LongNumeric(number) => Value::LongNumeric(Box::new(number.round(0)?)),
+        Value::Double(number) => Value::Double(number.round_ties_even()),
+        other => other,
+    })
+}
+
 /// A number without a fraction as an integer.
 fn whole(number: &Number) -> Result<Value> {
     let text = number.normalize().to_string();

@@ -139,6 +139,13 @@ impl Dialect for Postgres {
         operand: &Expr,
         _precedence: u8,
     ) -> Option<Result<Expr, ParserError>> {
+        if parser.parse_keyword(Keyword::COLLATE) {
+            let collation = parser.parse_object_name(false);
+            return Some(collation.map(|collation| Expr::Collate {
+                expr: Box::new(operand.clone()),
+                collation,
+            }));
+        }
         match symmetric_between(parser, operand) {
             Ok(None) => self.operator_by_name(parser, operand).transpose(),
             found => found.transpose(),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use kiln_storage::error::Result;
+use kiln_storage::error::{Result, SqlState};
 use sqlparser::ast;
 use sqlparser::tokenizer::Token;
 
@@ -41,16 +41,18 @@ pub(super) fn analyze(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Statem
         true => tokens.split(start..range.end),
         false => Vec::new(),
     };
-    let table = |part: Range<usize>| {
-        let columns = part.clone().find(|at| *tokens.get(*at) == Token::LParen);
-        if columns.is_some() && *tokens.get(part.end - 1) != Token::RParen {
-            return Err(tokens.syntax_error(part.end));
-        }
-        let name = types::identifiers(tokens, part.start..columns.unwrap_or(part.end))?;
-        Ok(ast::ObjectName::from(name))
-    };
-    let tables = parts.into_iter().map(table);
+    let tables = parts.into_iter().map(|part| table(tokens, part));
     Ok(Statement::Analyze(tables.collect::<Result<_>>()?))
+}
+
+/// A table, perhaps with columns in parentheses, which mean nothing.
+fn table(tokens: &Tokens<'_>, part: Range<usize>) -> Result<ast::ObjectName> {
+    let columns = part.clone().find(|at| *tokens.get(*at) == Token::LParen);
+    if columns.is_some() && *tokens.get(part.end - 1) != Token::RParen {
+        return Err(tokens.syntax_error(part.end));
+    }
+    let name = types::identifiers(tokens, part.start..columns.unwrap_or(part.end))?;
+    Ok(ast::ObjectName::from(name))
 }
 
 /// The token behind options in parentheses at `at`, and behind one of `words`.
@@ -137,9 +139,17 @@ pub(super) fn vacuum(tokens: &Tokens<'_>, range: Range<usize>) -> Result<Stateme
         true => tokens.split(at..range.end),
         false => Vec::new(),
     };
-    let table = |part| types::identifiers(tokens, part).map(ast::ObjectName::from);
+    let columns = tables.iter().cloned().flatten();
+    let columns = columns
+        .into_iter()
+        .find(|at| *tokens.get(*at) == Token::LParen);
+    if let Some(at) = columns.filter(|_| !analyze) {
+        let message = "ANALYZE option must be specified when a column list is provided";
+        return Err(tokens.error_at(at, SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    let tables = tables.into_iter().map(|part| table(tokens, part));
     Ok(Statement::Vacuum(Vacuum {
         analyze,
-        tables: tables.into_iter().map(table).collect::<Result<_>>()?,
+        tables: tables.collect::<Result<_>>()?,
     }))
 }

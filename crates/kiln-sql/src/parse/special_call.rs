@@ -3,6 +3,8 @@
 //! | written | parsed |
 //! |---|---|
 //! | `SUBSTRING(x SIMILAR p ESCAPE e)` | `SUBSTRING(x, p, e)` |
+//! | `TRIM(TRAILING FROM x)` | `TRIM(TRAILING ' ' FROM x)` |
+//! | `TRIM(FROM x)` | `TRIM(x)` |
 //! | `COLLATION FOR (x)` | `pg_collation_for(x)` |
 
 use std::collections::BTreeMap;
@@ -29,6 +31,17 @@ pub(super) fn rewrite(
                     instead.insert(*escape, vec![Token::Comma]);
                 }
             }
+            "trim" if *get(at + 1) == Token::LParen => match word(at + 2) {
+                "both" | "leading" | "trailing" if word(at + 3) == "from" => {
+                    let from = indexes[at + 3];
+                    let blank = Token::SingleQuotedString(" ".to_owned());
+                    instead.insert(from, vec![blank, tokens.get(from).clone()]);
+                }
+                "from" => {
+                    instead.insert(indexes[at + 2], Vec::new());
+                }
+                _ => {}
+            },
             "collation" if word(at + 1) == "for" && *get(at + 2) == Token::LParen => {
                 let name = Token::make_word("pg_collation_for", None);
                 instead.insert(indexes[at], vec![name]);

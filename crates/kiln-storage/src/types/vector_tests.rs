@@ -112,7 +112,7 @@ fn evaluate_datetime(operation: &str, arguments: &[&str]) -> Result<Option<Strin
         "ex_i" => extract_from_interval(field(DataType::INTERVAL)?, interval(1)?)?.to_string(),
         "tr_ts" => format_timestamp(date_trunc(field(DataType::TIMESTAMP)?, timestamp(1)?)?),
         "tr_i" => date_trunc_interval(field(DataType::INTERVAL)?, interval(1)?)?.to_string(),
-        "to_char" => to_char(timestamp(0)?, arguments[1]),
+        "to_char" => to_char(timestamp(0)?, arguments[1]).unwrap_or_default(),
         "make_date" => format_date(make_date(integer(0), integer(1), integer(2))?),
         "make_ts" => format_timestamp(make_timestamp(
             integer(0),

@@ -250,6 +250,9 @@ fn refuse_options(statement: &CreateTable, position: Position) -> Result<()> {
     Ok(())
 }
 
+/// Names that PostgreSQL keeps for columns that each of its tables has.
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"];
+
 pub(super) fn declare_column(
     table: &str,
     definition: &ColumnDef,
@@ -258,6 +261,10 @@ pub(super) fn declare_column(
     let position = position_of_span(definition.name.span);
     refuse_reserved(&definition.name)?;
     let name = name_of(&definition.name);
+    if SYSTEM_COLUMNS.contains(&name.as_str()) {
+        let message = format!("column name \"{name}\" conflicts with a system column name");
+        return Err(fail(SqlState::DUPLICATE_COLUMN, message, position));
+    }
     let DeclaredType { data_type, domain } = match sequence::serial_type(&definition.data_type) {
         Some(data_type) => DeclaredType {
             data_type,

@@ -139,6 +139,18 @@ impl Plan<'_> {
     }
 }
 
+/// Refuses a view that has a column of its table twice.
+fn refuse_repeated(table: &Table, targets: &[ColumnId], position: Position) -> Result<()> {
+    let mut numbers = targets.iter().enumerate();
+    let repeated = numbers.find(|(at, column)| targets[..*at].contains(column));
+    let Some((_, column)) = repeated else {
+        return Ok(());
+    };
+    let name = &table.schema().columns[column.index()].name;
+    let message = format!("multiple assignments to same column \"{name}\"");
+    Err(fail(SqlState::SYNTAX_ERROR, message, position))
+}
+
 impl<'a> Compiler<'a> {
     /// Compiles INSERT. `counter`, a BIGINT register, is set to the number of rows inserted or
     /// updated; `sink` gets the RETURNING columns. Returns those columns; there are none without
@@ -195,6 +207,7 @@ impl<'a> Compiler<'a> {
                 None => 0,
             };
             targets = target.columns(width, "insert into")?;
+            refuse_repeated(&table, &targets, position)?;
         }
         let single = match &rows {
             None => true,

@@ -351,6 +351,10 @@ strict! {
         push(heap, justified)
     };
     TO_TIMESTAMP = "to_timestamp", |heap, seconds| {
+        if seconds.as_f64().is_infinite() {
+            let is_past = seconds.as_f64() < 0.0;
+            return Ok(Slot::from_i64(if is_past { i64::MIN } else { i64::MAX }));
+        }
         let seconds = seconds.as_f64() - UNIX_EPOCH_SECONDS as f64;
         let microseconds = seconds * MICROSECONDS_PER_SECOND as f64;
         if !microseconds.is_finite() || microseconds.abs() > 9.2e18 {

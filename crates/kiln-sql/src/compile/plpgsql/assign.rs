@@ -387,7 +387,10 @@ fn step_of(c: &mut Compiler<'_>, place: &Place) -> Result<Step> {
     Ok(match place {
         Place::Field(name) => Step::Field(name_of(name)),
         Place::Element(index) => Step::Element(c.bind(&index.expr)?),
-        Place::Slice(lower, upper) => Step::Slice(bind(lower)?, bind(upper)?),
+        Place::Slice(bounds) => {
+            let [lower, upper] = &**bounds;
+            Step::Slice(bind(lower)?, bind(upper)?)
+        }
     })
 }
 

@@ -97,13 +97,19 @@ impl Body {
     ) -> Result<()> {
         match body {
             parse::Body::PlPgSql(block) => {
-                self.start(c, block, arguments)?;
-                self.block(c, block)?;
+                let around = std::mem::take(&mut c.prefers_columns);
+                let started = self.start(c, block, arguments);
+                let result = started.and_then(|()| self.block(c, block));
+                c.prefers_columns = around;
+                result?;
                 self.finish(c, block)
             }
             parse::Body::Sql(statements) => {
                 self.start_sql(c, arguments)?;
-                self.sql_statements(c, statements)?;
+                let around = std::mem::replace(&mut c.prefers_columns, true);
+                let result = self.sql_statements(c, statements);
+                c.prefers_columns = around;
+                result?;
                 let steps = c.close();
                 passes::append(c, steps, &self.guards);
                 Ok(())

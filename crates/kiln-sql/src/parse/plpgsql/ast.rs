@@ -242,9 +242,9 @@ pub enum Place {
     /// A field, behind a subscript.
     Field(Ident),
     /// An element of an array, or the place of a key in JSON.
-    Element(Expression),
+    Element(Box<Expression>),
     /// A slice of an array.
-    Slice(Option<Expression>, Option<Expression>),
+    Slice(Box<[Option<Expression>; 2]>),
 }
 
 /// `INTO [STRICT] targets`.

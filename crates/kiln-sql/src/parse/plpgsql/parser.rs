@@ -338,7 +338,8 @@ impl Parser<'_, '_> {
         })?;
         if *tokens.get(end) == Token::RBracket {
             self.next = end + 1;
-            return tokens.expression(first..end).map(Place::Element);
+            let index = tokens.expression(first..end)?;
+            return Ok(Place::Element(Box::new(index)));
         }
         let close = tokens.find(end + 1, |tokens, index| {
             *tokens.get(index) == Token::RBracket
@@ -348,7 +349,8 @@ impl Parser<'_, '_> {
             true => Ok(None),
             false => tokens.expression(range).map(Some),
         };
-        Ok(Place::Slice(bound(first..end)?, bound(end + 1..close)?))
+        let bounds = [bound(first..end)?, bound(end + 1..close)?];
+        Ok(Place::Slice(Box::new(bounds)))
     }
 
     /// A statement that is told by its first word or label.

@@ -80,10 +80,7 @@ fn assignments() {
     ] {
         match only(text) {
             StatementKind::Assign { target, .. } => {
-                assert_eq!(
-                    (target.path.len(), target.subscripts.len()),
-                    (path, subscripts)
-                );
+                assert_eq!((target.path.len(), target.places.len()), (path, subscripts));
             }
             other => panic!("{text}: {other:?}"),
         }

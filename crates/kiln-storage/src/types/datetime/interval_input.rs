@@ -64,7 +64,7 @@ const UNITS: &[(&[&str], Unit, u32)] = &[
         1_024,
     ),
     (
-        &["millennium", "millennia", "mil", "mils"],
+        &["millennium", "millenniums", "millennia", "mil", "mils"],
         Unit::Months(12_000),
         2_048,
     ),

@@ -462,3 +462,66 @@ WITH RECURSIVE foo(i) AS (SELECT i::numeric(3,0) FROM (VALUES (1), (2)) t(i) UNI
 CREATE TABLE by_range (a INTEGER, b TEXT) PARTITION BY RANGE (a);
 -- refused: PARTITION BY LIST
 CREATE TABLE by_list (a INTEGER, b TEXT) PARTITION BY LIST (a);
+
+-- snippet: calls-in-words-and-collations
+SELECT TRIM(TRAILING FROM 'a  ') || '|', TRIM(LEADING FROM '  b'), TRIM(BOTH FROM ' c ') || '|', TRIM(FROM ' d ') || '|', TRIM(' e ') || '|', TRIM(LEADING 'x' FROM 'xf');
+SELECT 'x'::text COLLATE "C", ('b'::text COLLATE "C") < 'a', 'a'::varchar(3) COLLATE pg_catalog."default" || 'b', 'a' || 'b'::text COLLATE "C" || 'c';
+CREATE TABLE words (w VARCHAR(9));
+INSERT INTO words VALUES ('b'), ('B'), ('a');
+SELECT w FROM words ORDER BY w::text COLLATE "C" DESC;
+SELECT w FROM words WHERE w::text COLLATE "C" > 'A' ORDER BY w COLLATE "C";
+VACUUM ANALYZE words (w);
+-- error: 0A000
+VACUUM words, words (w);
+
+-- snippet: parameters-and-columns-of-one-name
+CREATE TABLE item (id INTEGER PRIMARY KEY, price INTEGER);
+INSERT INTO item VALUES (1, 10), (2, 20);
+CREATE FUNCTION first_five() RETURNS TABLE (a INTEGER) LANGUAGE sql AS 'SELECT a FROM generate_series(1, 5) a(a)';
+SELECT * FROM first_five();
+CREATE FUNCTION counted(price INTEGER) RETURNS BIGINT LANGUAGE sql AS 'SELECT count(*) FROM item WHERE price = counted.price OR price = 20';
+SELECT counted(10), counted(5), counted(price => 20);
+CREATE FUNCTION plain(id INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT id';
+SELECT plain(7);
+CREATE FUNCTION ambiguous(price INTEGER) RETURNS BIGINT LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT count(*) FROM item WHERE price = 1); END $$;
+-- error: 42702
+SELECT ambiguous(1);
+-- error: 42P13
+CREATE OR REPLACE FUNCTION plain(number INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT number';
+CREATE OR REPLACE FUNCTION plain(id INTEGER = 3) RETURNS INTEGER LANGUAGE sql AS 'SELECT id + 1';
+SELECT plain(), plain(id => 1);
+-- error: 42P13
+CREATE OR REPLACE FUNCTION plain(id INTEGER) RETURNS INTEGER LANGUAGE sql AS 'SELECT id';
+
+-- snippet: values-of-execute
+PREPARE whole (INTEGER, BIGINT, SMALLINT) AS SELECT $1, $2, $3;
+EXECUTE whole (10.5::float8, 11.5::float8, 2.5);
+EXECUTE whole (10.5, -11.5, 2.4::float8);
+EXECUTE whole ('12', NULL, 3);
+-- error: 22003
+EXECUTE whole (1e12, 1, 1);
+
+-- snippet: columns-and-roles-that-cannot-be
+-- error: 42701
+CREATE TABLE t (xmin INTEGER);
+CREATE TABLE t (a INTEGER);
+-- error: 42701
+ALTER TABLE t ADD COLUMN ctid INTEGER;
+CREATE VIEW twice AS SELECT a, a AS aa FROM t;
+-- error: 42601
+INSERT INTO twice VALUES (3, 3);
+-- error: 0A000
+SELECT max(a) FROM t FOR UPDATE;
+-- error: 0A000
+SELECT row_number() OVER () FROM t FOR UPDATE;
+-- error: 0A000
+SELECT generate_series(1, 2) FROM t FOR UPDATE;
+SELECT a FROM t FOR UPDATE;
+SELECT to_timestamp('Infinity'::float8), to_timestamp('-Infinity'::float8), '4 millenniums 5 centuries 4 decades 1 year'::interval;
+DROP ROLE IF EXISTS kiln_doomed;
+CREATE ROLE kiln_doomed SUPERUSER;
+SET ROLE kiln_doomed;
+-- error: 55006
+DROP ROLE kiln_doomed;
+RESET ROLE;
+DROP ROLE kiln_doomed;
