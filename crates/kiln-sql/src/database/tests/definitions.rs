@@ -135,7 +135,7 @@ fn rows_stay_in_their_partitions() {
          4,2,y
          0A000: unique constraint on partitioned table must include all partitioning columns / PRIMARY KEY constraint on table \"t\" lacks column \"c\" which is part of the partition key.
          42703: column \"z\" named in partition key does not exist
-         0A000: PARTITION BY anything but HASH or RANGE or LIST of one column is not supported
+         0A000: PARTITION BY anything but HASH of one column is not supported
          42P01: relation \"u\" does not exist
          42601: syntax error at or near \"now\"
          0A000: unique constraint on partitioned table must include all partitioning columns / PRIMARY KEY constraint on table \"v\" lacks column \"b\" which is part of the partition key.

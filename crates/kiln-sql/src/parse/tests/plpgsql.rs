@@ -520,8 +520,6 @@ fn unsupported_features_in_bodies() {
         ("¶savepoint s;", "a transaction statement"),
         ("get diagnostics a = ¶pg_context;", "PG_CONTEXT"),
         ("foreach a ¶slice 1 in array b loop end loop;", "SLICE"),
-        ("a[1¶:2] := b;", "slice"),
-        ("a[1]¶.b := 1;", "field of an element"),
         (
             "¶with a as (select 1) insert into t select * from a;",
             "WITH before INSERT",
