@@ -185,6 +185,17 @@ impl Compiler<'_> {
         self.close()
     }
 
+    /// Closes the body of a loop that runs once: it is there to be left.
+    pub(super) fn close_ir_loop_of_one(&mut self) {
+        self.builder.push(Step::Exit { depth: 0 });
+        let body = self.close_ir_loop();
+        self.builder.push(Step::Loop {
+            before: Vec::new(),
+            condition: None,
+            body,
+        });
+    }
+
     /// Runs `body` as the body of a language loop whose outermost IR loop has `outside` loops
     /// around it. It is wrapped in a loop of one iteration, so that what follows it in the
     /// innermost IR loop (counting for a LIMIT) is not jumped over, when `epilogue` says that
@@ -202,13 +213,7 @@ impl Compiler<'_> {
             self.push_frame(label, outside.min(inner), OnContinue::Exit(inner));
             let result = body(self);
             self.loops.pop();
-            self.builder.push(Step::Exit { depth: 0 });
-            let body = self.close_ir_loop();
-            self.builder.push(Step::Loop {
-                before: Vec::new(),
-                condition: None,
-                body,
-            });
+            self.close_ir_loop_of_one();
             return result;
         }
         self.push_frame(label, outside, OnContinue::Continue(self.depth - 1));

@@ -229,13 +229,7 @@ impl Compiler<'_> {
         // Both copies are in one loop, which the last row leaves.
         self.open_ir_loop();
         let result = self.emit_recursion(recursive, &rounds, types.into(), sink);
-        self.builder.push(Step::Exit { depth: 0 });
-        let body = self.close_ir_loop();
-        self.builder.push(Step::Loop {
-            before: Vec::new(),
-            condition: None,
-            body,
-        });
+        self.close_ir_loop_of_one();
         result
     }
 
@@ -341,12 +335,7 @@ impl Compiler<'_> {
             false => Ok(()),
         };
         if let Some(condition) = added {
-            let then = self.close();
-            self.builder.push(Step::If {
-                condition,
-                then,
-                otherwise: Vec::new(),
-            });
+            self.close_when(condition);
         }
         result
     }

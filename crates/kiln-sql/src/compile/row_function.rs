@@ -498,6 +498,16 @@ impl<'a> Compiler<'a> {
         });
     }
 
+    /// Closes a block that runs where `condition` is TRUE.
+    pub(super) fn close_when(&mut self, condition: Reg) {
+        let then = self.close();
+        self.builder.push(Step::If {
+            condition,
+            then,
+            otherwise: Vec::new(),
+        });
+    }
+
     /// Closes a block that runs where `condition` is not TRUE.
     pub(super) fn close_unless(&mut self, condition: Reg) {
         let otherwise = self.close();

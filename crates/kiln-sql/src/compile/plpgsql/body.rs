@@ -97,11 +97,8 @@ impl Body {
     ) -> Result<()> {
         match body {
             parse::Body::PlPgSql(block) => {
-                let around = std::mem::take(&mut c.prefers_columns);
-                let started = self.start(c, block, arguments);
-                let result = started.and_then(|()| self.block(c, block));
-                c.prefers_columns = around;
-                result?;
+                self.start(c, block, arguments)?;
+                self.block(c, block)?;
                 self.finish(c, block)
             }
             parse::Body::Sql(statements) => {
@@ -294,7 +291,11 @@ impl Body {
 
     /// Compiles a block.
     pub(super) fn block(&mut self, c: &mut Compiler<'_>, block: &Block) -> Result<()> {
-        self.block_live(c, block, false)
+        // A function of SQL may be around it.
+        let around = std::mem::take(&mut c.prefers_columns);
+        let result = self.block_live(c, block, false);
+        c.prefers_columns = around;
+        result
     }
 
     fn block_live(&mut self, c: &mut Compiler<'_>, block: &Block, found: bool) -> Result<()> {

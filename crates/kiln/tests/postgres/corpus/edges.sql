@@ -525,3 +525,17 @@ SET ROLE kiln_doomed;
 DROP ROLE kiln_doomed;
 RESET ROLE;
 DROP ROLE kiln_doomed;
+
+-- snippet: a-trigger-below-a-function-of-sql
+CREATE TABLE watched (price INTEGER);
+CREATE TABLE seen (price INTEGER);
+CREATE FUNCTION look() RETURNS TRIGGER LANGUAGE plpgsql AS $$
+DECLARE price INTEGER := 1;
+BEGIN
+    INSERT INTO seen SELECT price FROM watched;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER looks BEFORE INSERT ON watched FOR EACH ROW EXECUTE FUNCTION look();
+CREATE FUNCTION put(price INTEGER) RETURNS VOID LANGUAGE sql AS 'INSERT INTO watched VALUES ($1)';
+-- error: 42702
+SELECT put(3);
